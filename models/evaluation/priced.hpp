@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "models/network/collectives/collective.hpp"
+#include "models/program/counts.hpp"
 #include "models/program/program.hpp"
 #include "sim/quantity.hpp"
 
@@ -78,6 +79,7 @@ struct PricedProgram {
   Time transfer_launch{};  // host time to launch one send or receive
   Time step_launch{};      // host time before the first instruction
   StepBound bound{};
+  std::vector<TargetCounts> counts;     // as program->classes; set by price_program
   bool synchronous = false;             // the host waits for every kernel that it launches
   bool blocking_receive = false;        // the host waits for every receive
   bool blocking_communication = false;  // the host waits for every receive and collective

@@ -158,12 +158,12 @@ struct RankFlops {
   Flops gemm{}, attention{};
 };
 
-RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
-  const TargetCounts counts = counts_of(program, rank_class);
+RankFlops flops_of(const Program& program, const TargetCounts& counts) {
   RankFlops sum;
   for (std::size_t p = 0; p < counts.phases.size(); ++p) {
+    if (counts.phases[p] == 0) continue;
     for (const Invocation& run : program.phases[p].invocations) {
-      if (counts.phases[p] == 0 || program.use_of(run.block).direction == Direction::step) continue;
+      if (program.use_of(run.block).direction == Direction::step) continue;
       for (const Operation& op : program.blocks[run.block].operations) {
         if (op.kind == OpKind::kernel) continue;  // not among what matrix units do
         Flops& of = op.time_class == TimeClass::attention ? sum.attention : sum.gemm;
@@ -191,10 +191,11 @@ std::shared_ptr<const Program> with_even_ranks(const Question& question,
 }
 
 /// FLOPs that a rank does beyond the average of all ranks; negative where it does fewer.
-double beyond_average(const RankFlops& rank, const Program& spread) {
+double beyond_average(const RankFlops& rank, const Program& spread,
+                      const std::vector<TargetCounts>& counts) {
   double sum = 0;
-  for (std::uint32_t c = 0; c < spread.classes.size(); ++c) {
-    const RankFlops other = flops_of(spread, c);
+  for (const TargetCounts& each : counts) {
+    const RankFlops other = flops_of(spread, each);
     sum += of((rank.gemm + rank.attention).count() - (other.gemm + other.attention).count());
   }
   return sum / static_cast<double>(spread.classes.size());
@@ -224,11 +225,14 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
   const double all = peak.count() * static_cast<double>(question.plan.gpus());
   const Time ideal = from_seconds(prediction.model_flops / all);
   const Time again = from_seconds(prediction.recomputed_flops / all);
-  const RankFlops own = flops_of(*prediction.program, prediction.slowest);
+  const std::vector<TargetCounts>& counts = prediction.priced.counts;
+  const RankFlops own = flops_of(*prediction.program, counts[prediction.slowest]);
   const Time gemm = own.gemm / peak;
   const Time attention = own.attention / peak;
-  const Time uneven =
-      from_seconds(beyond_average(own, *with_even_ranks(question, prediction)) / peak.count());
+  const std::shared_ptr<const Program> spread = with_even_ranks(question, prediction);
+  const bool even = spread == prediction.program;
+  const double beyond = beyond_average(own, *spread, even ? counts : counts_of(*spread));
+  const Time uneven = from_seconds(beyond / peak.count());
   const Time unexplained = prediction.step - prediction.data_wait() - prediction.times.step;
   const auto part = [&](TimeClass which) {
     return prediction.breakdown[static_cast<std::size_t>(which)];

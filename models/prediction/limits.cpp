@@ -77,7 +77,7 @@ double all_work(const PricedProgram& priced, const std::vector<double>& phases,
     }
   };
   for (std::uint32_t c = 0; c < priced.program->classes.size(); ++c) {
-    const TargetCounts counts = counts_of(*priced.program, c);
+    const TargetCounts& counts = priced.counts[c];
     add(counts.phases, phases);
     add(counts.sends, wires.channels);
     add(counts.receives, wires.channels);

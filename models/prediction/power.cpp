@@ -71,12 +71,12 @@ std::vector<KernelTimes> kernel_times(const PricedProgram& priced,
 }
 
 std::vector<KernelTimes> kernel_times(const PricedProgram& priced) {
-  return kernel_times(priced, counts_of(*priced.program));
+  return kernel_times(priced, priced.counts);
 }
 
 Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,
                  Time step) {
-  return energy_of(priced, cluster, gpus, step, counts_of(*priced.program));
+  return energy_of(priced, cluster, gpus, step, priced.counts);
 }
 
 Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,

@@ -386,7 +386,7 @@ Prediction estimated(const Question& question) {
     add_times(question, result);
     add_data(question, result);
     add_rates(question, result);
-    add_costs(question, counts_of(*result.program), result);
+    add_costs(question, result.priced.counts, result);
   }
   return result;
 }
@@ -474,7 +474,7 @@ Prediction predict_one(const Question& question) {
   }
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;
-  const std::vector<TargetCounts> counts = counts_of(*result.program);
+  const std::vector<TargetCounts>& counts = result.priced.counts;
   add_uncertainty(question, counts[result.slowest], result);
   add_data(question, result);
   result.busy =

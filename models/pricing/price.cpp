@@ -53,7 +53,6 @@ class Pricer {
     priced.synchronous = software_.host.synchronous;
     priced.blocking_receive = program_.awaits_transfers.value_or(software_.host.blocking_receive);
     priced.blocking_communication = software_.host.communication == Communication::blocking;
-    priced.bound = with_ahead(bound_of(loads_of(priced)), program_, cluster_);
     return priced;
   }
 
@@ -268,12 +267,14 @@ Software with_gradient(Software stack, const Formats& formats) {
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& stack, std::vector<std::string>& assumptions,
-                            const WirePlaces& asked) {
+                            const WirePlaces& asked, const std::vector<TargetCounts>* counts) {
   WirePlaces places = asked;
   places.order = order_of(asked.order, program.rank_order);
   const Software software = with_attention(
       at_site(with_gradient(stack, program.formats), cluster.site), program.attention);
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
+  priced.counts = counts != nullptr ? *counts : counts_of(program);
+  priced.bound = with_ahead(bound_of(loads_of(priced)), program, cluster);
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
   note_attention_kernel(cluster.gpu(), program, software, assumptions);
   note_listed(program, cluster, assumptions);

@@ -42,10 +42,12 @@ Time graph_launch_time(std::size_t operations, const Software& software);
 
 /// Prices a Program: transfers and collectives together with their siblings, or alone where the
 /// caller evaluates links itself (LinkSharing). `assumptions` gets each fallback curve that was
-/// used, and the launch time taken for CUDA graphs where the software states none.
+/// used, and the launch time taken for CUDA graphs where the software states none. `counts`: those
+/// of the Program where the caller has them; null: they are found from its lists.
 /// Errors  a format that the GPU lacks: InputError (plans are checked before)
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& software, std::vector<std::string>& assumptions,
-                            const WirePlaces& places = {});
+                            const WirePlaces& places = {},
+                            const std::vector<TargetCounts>* counts = nullptr);
 
 }  // namespace orrery::models

@@ -53,7 +53,7 @@ std::vector<RankLoad> loads_of_phases(const PricedProgram& priced) {
 RankLoad load_of_class(const PricedProgram& priced, const std::vector<RankLoad>& phases,
                        std::uint32_t rank_class) {
   const Program& program = *priced.program;
-  const TargetCounts counts = counts_of(program, rank_class);
+  const TargetCounts& counts = priced.counts[rank_class];
   RankLoad load;
   for (std::size_t p = 0; p < phases.size(); ++p) {
     if (counts.phases[p] > 0) add_load(load, phases[p], counts.phases[p]);

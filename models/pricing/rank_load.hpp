@@ -25,7 +25,7 @@ struct RankLoad {
   TimeClass most_on_nic() const;
 };
 
-/// The load of one rank of a class.
+/// The load of one rank of a class, from PricedProgram::counts.
 RankLoad load_of(const PricedProgram& priced, std::uint32_t rank_class);
 /// The loads of all classes, by rank class.
 std::vector<RankLoad> loads_of(const PricedProgram& priced);

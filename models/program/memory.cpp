@@ -121,32 +121,40 @@ bool keeps_input_gradient(const Block& backward) {
 class KeptGradients {
  public:
   explicit KeptGradients(const Program& program) : program_{program} {
-    for (const Block& each : program.blocks) keeps_.push_back(keeps_input_gradient(each));
+    std::vector<bool> keeps;  // by block
+    for (const Block& each : program.blocks) keeps.push_back(keeps_input_gradient(each));
+    for (const Phase& phase : program.phases) {
+      std::int64_t& layers = kept_.emplace_back(0);
+      for (const Invocation& run : phase.invocations) layers += keeps[run.block] ? run.count : 0;
+    }
   }
 
+  /// Is there any?
+  bool any() const {
+    return std::ranges::any_of(kept_, [](std::int64_t layers) { return layers > 0; });
+  }
   Bytes bytes() const { return program_.activation_bytes * std::max<std::int64_t>(0, layers_ - 1); }
   void after(const Instruction& each) {
     if (each.op != Opcode::backward) return;
-    for (const Invocation& run : program_.phases[each.target].invocations) {
-      if (keeps_[run.block]) layers_ += run.count;
-    }
+    layers_ += kept_[each.target];
     if ((each.frees & bit(slot_saved)) != 0) layers_ = 0;
   }
 
  private:
   const Program& program_;
-  std::vector<bool> keeps_;  // by block
-  std::int64_t layers_ = 0;  // whose backward has ended
+  std::vector<std::int64_t> kept_;  // layers that keep it, by phase
+  std::int64_t layers_ = 0;         // whose backward has ended
 };
 
 /// Follows one class's list and the bytes that it holds.
 class MemoryWalk {
  public:
   MemoryWalk(const Program& program, const RankClass& ranks,
-             const std::vector<Workspace>& workspace)
+             const std::vector<Workspace>& workspace, const KeptGradients& gradients)
       : program_{program},
         ranks_{ranks},
         workspace_{workspace},
+        gradients_{gradients},
         freed_by_head_{freed_by_head(program)} {
     const auto bytes = [&](std::uint16_t type) { return ranks.types[type].bytes; };
     for (const auto* buffers : {&ranks.chunk_buffers, &ranks.recomputing_buffers}) {
@@ -170,18 +178,22 @@ class MemoryWalk {
     MemoryPeak peak;
     if (ranks_.instructions.empty()) return peak;
     Bytes highest{-1}, held{}, kept{};
-    KeptGradients gradients{program_};
+    KeptGradients gradients = gradients_;
+    const bool keeps = gradients.any();
     for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) {
       const Instruction& each = ranks_.instructions[i];
-      held += bytes_of(each, each.binds);
-      const Bytes now = held + workspace_of(each).total() + gradients.bytes();
+      const unsigned binds = each.binds, frees = each.frees;
+      if (binds != 0) held += bytes_of(each, binds);
+      Bytes now = held;
+      if (runs_phase(each)) now += workspace_of(each).total();
+      if (keeps) now += gradients.bytes();
       if (now > highest) {
         highest = now;
         kept = gradients.bytes();
         peak.instruction = i;
       }
-      held += bytes_of(each, each.frees) * -1;
-      gradients.after(each);
+      if (frees != 0) held += bytes_of(each, frees) * -1;
+      if (keeps) gradients.after(each);
     }
     peak.by_kind = parts_at(peak.instruction);
     peak.by_kind[at(BufferKind::activation)] += kept;
@@ -191,7 +203,7 @@ class MemoryWalk {
   std::vector<MemoryAt> course() const {
     Bytes held{};
     for (const PersistentBuffer& each : ranks_.persistent) held += each.bytes;
-    KeptGradients gradients{program_};
+    KeptGradients gradients = gradients_;
     std::vector<MemoryAt> course;
     course.reserve(ranks_.instructions.size());
     for (const Instruction& each : ranks_.instructions) {
@@ -279,6 +291,7 @@ class MemoryWalk {
   const Program& program_;
   const RankClass& ranks_;
   const std::vector<Workspace>& workspace_;  // by phase
+  const KeptGradients& gradients_;           // before the step
   Bytes freed_by_head_;
   std::vector<DirectionSums> sums_;  // by chunk of the class; then those that recompute all
 };
@@ -287,16 +300,18 @@ class MemoryWalk {
 
 std::vector<MemoryPeak> memory_peaks(const Program& program) {
   const std::vector<Workspace> workspaces = workspaces_of(program);
+  const KeptGradients gradients{program};
   std::vector<MemoryPeak> peaks;
   for (const RankClass& ranks : program.classes) {
-    peaks.push_back(MemoryWalk{program, ranks, workspaces}.run());
+    peaks.push_back(MemoryWalk{program, ranks, workspaces, gradients}.run());
   }
   return peaks;
 }
 
 std::vector<MemoryAt> memory_course(const Program& program, std::uint32_t rank_class) {
   const std::vector<Workspace> workspaces = workspaces_of(program);
-  return MemoryWalk{program, program.classes[rank_class], workspaces}.course();
+  const KeptGradients gradients{program};
+  return MemoryWalk{program, program.classes[rank_class], workspaces, gradients}.course();
 }
 
 }  // namespace orrery::models

@@ -24,7 +24,8 @@ auto read_words(const Node& node, std::string_view key, const Words& words) {
 
 RunnablePlans read_runnable(const Node& node) {
   node.only({"zero", "tensor", "pipeline", "shards_in_pipelines", "context", "schedules",
-             "dispatchers", "expert_overlaps", "keeps_expert_outputs", "decodes_blocks", "source"});
+             "dispatchers", "expert_overlaps", "recompute_modules", "keeps_expert_outputs",
+             "decodes_blocks", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -41,6 +42,7 @@ RunnablePlans read_runnable(const Node& node) {
   plans.context = read_words(node, "context", context_form_words);
   plans.dispatchers = read_words(node, "dispatchers", dispatcher_words);
   plans.expert_overlaps = read_words(node, "expert_overlaps", expert_overlap_words);
+  plans.recompute_modules = read_words(node, "recompute_modules", recompute_module_words);
   if (const auto schedules = node.find("schedules")) {
     for (const Node& each : schedules->elements()) {
       const auto name = each.as<std::string>();

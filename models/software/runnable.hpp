@@ -23,6 +23,9 @@ struct RunnablePlans {
   /// profile does not say; a search tries alltoall, and no overlap.
   std::vector<Dispatcher> dispatchers;
   std::vector<ExpertOverlap> expert_overlaps;
+  /// Modules of which a search tries every combination where layers recompute selectively. Empty:
+  /// the profile does not say; a search tries the plan's own.
+  std::vector<RecomputeModule> recompute_modules;
   /// The experts' outputs for a rank's tokens are saved for backward, which computes the gradients
   /// of the router's weights from them. Not stated: not counted.
   bool keeps_expert_outputs = false;
@@ -34,9 +37,10 @@ struct RunnablePlans {
 
 /// `{"zero": [0, 1], "tensor": true, "pipeline": true, "shards_in_pipelines": true, "context":
 /// ["ring"], "schedules": ["zb-v"], "dispatchers": ["alltoall", "deepep"], "expert_overlaps":
-/// ["shared"], "keeps_expert_outputs": true, "decodes_blocks": true, "source": TEXT}`. Absent
-/// tensor and pipeline are true; absent lists are empty, absent flags false. Errors  stages that do
-/// not ascend, a stage above 3, an unknown schedule, no source
+/// ["shared"], "recompute_modules": ["core_attn", "mlp"], "keeps_expert_outputs": true,
+/// "decodes_blocks": true, "source": TEXT}`. Absent tensor and pipeline are true; absent lists are
+/// empty, absent flags false. Errors  stages that do not ascend, a stage above 3, an unknown
+/// schedule, no source
 RunnablePlans read_runnable(const Node& node);
 
 /// The ZeRO stages as text: "0, 1".

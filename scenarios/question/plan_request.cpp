@@ -95,7 +95,16 @@ void read_exclude_flag(const std::string& text, PlanQuery& query) {
         equals == std::string_view::npos && !key.empty() ? key + "=" : std::string{};
     read_fields("--exclude", models::plan_from_text(item + std::string{part}, "--exclude"),
                 [&](const models::PlanField& field, const models::Plan& plan) {
-                  query.excluded.push_back({std::string{field.key}, value_in(field, plan)});
+                  // Some have no value in a plan that does not state another field, too.
+                  Json value = value_in(field, plan);
+                  if (value.is_null()) value = field.value.write(plan);
+                  if (field.key == recomputed_modules_key &&
+                      plan.recompute.modules == models::Plan{}.recompute.modules) {
+                    throw InputError{"--exclude",
+                                     "recompute_modules=core_attn is what recompute=selective has "
+                                     "by itself; exclude recompute=selective, or fix the modules"};
+                  }
+                  query.excluded.push_back({std::string{field.key}, std::move(value)});
                 });
   }
 }

@@ -17,6 +17,7 @@
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/search/incumbents.hpp"
 #include "scenarios/search/space/block_shapes.hpp"
+#include "scenarios/search/space/plan_values.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -117,9 +118,11 @@ class Search {
     answer_.searched = std::move(space.searched);
     answer_.ruled_out = std::move(space.ruled_out);
     answer_.considered = std::ssize(space.plans);
+    recomputes_modules_ = std::ranges::find(answer_.searched, recomputed_modules_key,
+                                            &SearchedValues::key) != answer_.searched.end();
     answer_.bounded = true;
     bound(std::move(space.plans));
-    bound_parts();
+    bound_variants();
     wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
     refine_recomputation();
     if (answer_.fitting.empty() && !answer_.stopped) look_for_nearer_misses();
@@ -149,7 +152,12 @@ class Search {
     for (std::size_t i = 0; i < least.size(); ++i) {
       const bool fits = least[i].memory <= query_.cluster.gpu().memory;
       if (fits && !partly_recomputed(query_, all[i].plan).empty()) {
-        whole_.push_back({all[i], 0, 0, least[i].memory});
+        refinable_.push_back({all[i], 0, 0, least[i].memory});
+      }
+      if (recomputes_modules_ && all[i].plan.recompute.kind == models::Recompute::selective) {
+        // Another set may save less: what it holds besides activations is the same.
+        const Bytes sizes = least_memory(query_, all[i].plan);
+        if (sizes <= query_.cluster.gpu().memory) refinable_.push_back({all[i], 0, 0, sizes});
       }
       if (fits && wanted_.longest_step && least[i].step > *wanted_.longest_step) {
         ++answer_.too_slow;
@@ -165,52 +173,64 @@ class Search {
     answer_.too_large_by_sizes = std::ssize(large_);
   }
 
-  /// Plans of which a part of the layers recomputes. Their step has the lower bound of the plan of
-  /// which none does, their memory that of which all do.
-  void bound_parts() {
+  /// Plans of which a part of the layers recomputes, or other modules. Their step has the lower
+  /// bound of the plan that recomputes nothing. The memory of the former has that of the plan of
+  /// which all layers recompute, the memory of the latter that of sizes alone.
+  void bound_variants() {
     std::vector<PlacedPlan> none;
-    for (const Bounded& each : whole_) {
+    for (const Bounded& each : refinable_) {
       none.push_back(each.placed);
       none.back().plan.recompute = {};
     }
     std::vector<PlanBound> least = bounds_of(query_, none, workers_, shapes());
     stop_unless(least.size() == none.size());
     for (std::size_t i = 0; i < least.size(); ++i) {
-      const int nodes = whole_[i].placed.nodes;
-      least[i].memory = whole_[i].memory;
-      whole_[i].measure = objective_.bound(query_, nodes, least[i]);
-      if (wanted_.against) whole_[i].against = wanted_.against->bound(query_, nodes, least[i]);
+      const int nodes = refinable_[i].placed.nodes;
+      least[i].memory = refinable_[i].memory;
+      refinable_[i].measure = objective_.bound(query_, nodes, least[i]);
+      if (wanted_.against) refinable_[i].against = wanted_.against->bound(query_, nodes, least[i]);
     }
   }
 
   /// Makes, bounds and estimates those plans where one may be wanted.
   void refine_recomputation() {
-    std::vector<PlacedPlan> parts;
-    for (const Bounded& each : whole_) {
+    recomputes_modules_ = false;
+    std::vector<PlacedPlan> variants;
+    for (const Bounded& each : refinable_) {
       const PlacedPlan& placed = each.placed;
       const bool wanted = !answer_.stopped && incumbents_.wants(placed, each.measure, each.against);
-      for (models::Plan& part : partly_recomputed(query_, placed.plan)) {
+      const bool selective = placed.plan.recompute.kind == models::Recompute::selective;
+      if (!wanted) {
+        const std::size_t left_out =
+            selective ? module_sets(placed.plan) : partly_recomputed(query_, placed.plan).size();
+        answer_.considered += static_cast<std::int64_t>(left_out);
+        for (std::size_t i = 0; i < left_out; ++i) pass_over(placed, each.measure);
+        continue;
+      }
+      for (models::Plan& variant : selective ? with_other_modules(query_, placed.plan)
+                                             : partly_recomputed(query_, placed.plan)) {
         const auto number = static_cast<std::size_t>(answer_.considered++);
-        if (!wanted) {
-          pass_over(placed, each.measure);
-          continue;
-        }
-        note_layers(part);
-        parts.push_back({.plan = std::move(part), .nodes = placed.nodes, .number = number});
+        note_value(selective ? recomputed_modules_key : recomputed_layers_key, variant);
+        variants.push_back({.plan = std::move(variant), .nodes = placed.nodes, .number = number});
       }
     }
-    if (parts.empty()) return;
+    if (variants.empty()) return;
     open_.clear();
-    bound(std::move(parts));
+    bound(std::move(variants));
     wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
   }
 
+  /// How many other sets of modules a plan could recompute: as many as the first that was asked.
+  std::size_t module_sets(const models::Plan& plan) {
+    if (!module_sets_) module_sets_ = with_other_modules(query_, plan).size();
+    return *module_sets_;
+  }
+
   /// As enumeration notes the values of other fields.
-  void note_layers(const models::Plan& plan) {
-    const auto row =
-        std::ranges::find(answer_.searched, recomputed_layers_key, &SearchedValues::key);
-    Json value = plan.recompute.layers;
+  void note_value(std::string_view key, const models::Plan& plan) {
+    const auto row = std::ranges::find(answer_.searched, key, &SearchedValues::key);
     if (row == answer_.searched.end()) return;
+    Json value = value_in(models::plan_field(key), plan);
     if (std::ranges::find(row->values, value) == row->values.end()) {
       row->values.push_back(std::move(value));
     }
@@ -408,7 +428,10 @@ class Search {
   Estimator estimator_;
   BlockShapes own_shapes_;
   std::vector<Bounded> open_, large_;
-  std::vector<Bounded> whole_;  // plans of which a part could recompute, with the bounds of that
+  /// Plans of which a part, or other modules, could recompute, with the bounds of that.
+  std::vector<Bounded> refinable_;
+  bool recomputes_modules_ = false;  // sets of modules are to be tried
+  std::optional<std::size_t> module_sets_;
   PlanAnswer answer_;
 };
 

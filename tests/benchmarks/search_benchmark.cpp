@@ -88,9 +88,10 @@ void proven(benchmark::State& state) {
 }
 
 void survey_of_offers(benchmark::State& state) {
+  const std::string model = "llama3-8b", tokens = "1T";
   PurchaseRequest request;
-  request.model = "llama3-8b";
-  request.tokens = "1T";
+  request.model = model;
+  request.tokens = tokens;
   request.threads = 1;
   std::int64_t plans = 0;
   for (auto each : state) plans = survey(request, {}).answer.plans;

@@ -106,8 +106,7 @@ class BeyondRange {
 }  // namespace
 
 double spread_beyond_range(const Question& question, const Prediction& prediction) {
-  return spread_beyond_range(question, prediction,
-                             counts_of(*prediction.program, prediction.slowest));
+  return spread_beyond_range(question, prediction, prediction.priced.counts[prediction.slowest]);
 }
 
 double spread_beyond_range(const Question& question, const Prediction& prediction,

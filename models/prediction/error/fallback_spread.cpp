@@ -40,8 +40,7 @@ double spread_of(const Operation& op, const hardware::Gpu& gpu, std::string_view
 }  // namespace
 
 double spread_of_fallbacks(const Question& question, const Prediction& prediction) {
-  return spread_of_fallbacks(question, prediction,
-                             counts_of(*prediction.program, prediction.slowest));
+  return spread_of_fallbacks(question, prediction, prediction.priced.counts[prediction.slowest]);
 }
 
 double spread_of_fallbacks(const Question& question, const Prediction& prediction,

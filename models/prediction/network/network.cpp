@@ -205,6 +205,23 @@ std::optional<std::string> add_shared_times(const Question& question, Prediction
   return std::nullopt;
 }
 
+bool same_times(const std::vector<PricedOperation>& a, const std::vector<PricedOperation>& b) {
+  return std::ranges::equal(a, b, [](const PricedOperation& one, const PricedOperation& other) {
+    return one.launch == other.launch && one.duration == other.duration && one.lead == other.lead &&
+           one.trail == other.trail;
+  });
+}
+
+/// Does all that evaluate_maps reads of two prices of one Program by the same stack agree?
+bool same_times(const PricedProgram& a, const PricedProgram& b) {
+  return a.channels == b.channels && a.carried == b.carried && a.bound.time == b.bound.time &&
+         a.transfer_launch == b.transfer_launch && a.step_launch == b.step_launch &&
+         same_times(a.collectives, b.collectives) &&
+         std::ranges::equal(a.blocks, b.blocks, [](const auto& one, const auto& other) {
+           return same_times(one, other);
+         });
+}
+
 }  // namespace
 
 void add_lower_bound(const Question& question, Prediction& result) {
@@ -213,13 +230,16 @@ void add_lower_bound(const Question& question, Prediction& result) {
     bound = evaluate_maps(result.priced).step;
     return;
   }
+  const bool priced = result.priced.program != nullptr;
   std::vector<std::string> known;
   PricedProgram alone = price_program(*result.program, question.cluster, question.software, known,
                                       {.sharing = LinkSharing::alone,
                                        .order = question.network.order.axes,
-                                       .nccl = question.network.tuner()});
+                                       .nccl = question.network.tuner()},
+                                      priced ? &result.priced.counts : nullptr);
   if (question.network.jitter) add_jitter(alone, *question.network.jitter);
-  bound = evaluate_maps(alone).step;
+  bound =
+      priced && same_times(alone, result.priced) ? result.times.step : evaluate_maps(alone).step;
 }
 
 void add_network_times(const Question& question, Prediction& result) {

@@ -120,7 +120,14 @@ class ReferenceCheck {
 /// Checks one class: every target is in range, every chunk belongs to the class's stage.
 class TargetCheck : public ClassCheck {
  public:
-  using ClassCheck::ClassCheck;
+  TargetCheck(const Program& program, std::uint32_t c)
+      : ClassCheck{program, c}, own_(program.chunks.size(), false) {
+    for (const std::uint32_t chunk : ranks_.chunks) {
+      const Chunk& each = program.chunks[chunk];
+      const bool named = each.place < ranks_.chunks.size() && ranks_.chunks[each.place] == chunk;
+      own_[chunk] = named && each.stage == ranks_.stage;
+    }
+  }
 
   void phase(Token i, const Instruction& each) const { exists(i, each, program_.phases.size()); }
   void compute(Token i, const Instruction& each) const {
@@ -150,13 +157,12 @@ class TargetCheck : public ClassCheck {
     refuse(i, fmt::format("there is no target {}", each.target));
   }
   void at_home(Token i, const Instruction& each) const {
-    const bool known = each.chunk < program_.chunks.size();
-    const std::size_t place = known ? program_.chunks[each.chunk].place : 0;
-    const bool held = known && place < ranks_.chunks.size() && ranks_.chunks[place] == each.chunk;
-    if (!held || program_.chunks[each.chunk].stage != ranks_.stage) {
+    if (each.chunk >= own_.size() || !own_[each.chunk]) {
       refuse(i, "the chunk is not of this stage");
     }
   }
+
+  std::vector<char> own_;  // by chunk: is it of this stage, at the place that it names?
 };
 
 }  // namespace

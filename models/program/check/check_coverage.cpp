@@ -81,7 +81,7 @@ class CoverageCheck : public ClassCheck {
 
   void compute(Token i, const Instruction& each) {
     if (each.micro_batch >= micro_batches_) refuse(i, "there is no such micro-batch");
-    if (!program_.runs(program_.chunks[each.chunk], each.micro_batch)) {
+    if (!runs(each.chunk, each.micro_batch)) {
       refuse(i, "belongs to another copy of the model");
     }
     if (updated_) refuse(i, "runs after the optimizer, which reads all gradients");
@@ -96,8 +96,7 @@ class CoverageCheck : public ClassCheck {
       const std::uint32_t chunk = ranks_.chunks[at / micro_batches_];
       const Work& done = done_[at];
       const auto micro_batch = static_cast<std::int64_t>(at % micro_batches_);
-      const bool runs = program_.runs(program_.chunks[chunk], micro_batch);
-      if (!runs || done == due_[chunk]) continue;
+      if (done == due_[chunk] || !runs(chunk, micro_batch)) continue;
       throw ContractError{
           fmt::format("stage {}: c{} mb{} never runs {}", ranks_.stage, chunk, at % micro_batches_,
                       done[forward] == 0                       ? "forward"
@@ -108,6 +107,10 @@ class CoverageCheck : public ClassCheck {
   }
 
  private:
+  bool runs(std::uint32_t chunk, std::int64_t micro_batch) const {
+    return program_.copies == 1 || program_.runs(program_.chunks[chunk], micro_batch);
+  }
+
   void run_forward(Token i, const Instruction& each, Work& done) const {
     const std::uint32_t own = program_.chunks[each.chunk].forward;
     const std::int64_t due = due_[each.chunk][forward];

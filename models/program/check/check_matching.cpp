@@ -18,15 +18,23 @@ class MatchingCheck {
       : program_{program},
         at_(program.classes.size(), 0),
         channels_(program.channels.size()),
-        arrived_(program.collectives.size()) {}
+        arrived_(program.collectives.size()) {
+    for (std::size_t id = 0; id < channels_.size(); ++id) {
+      const std::uint32_t from = program.channels[id].from;
+      channels_[id].sends.reserve(program.classes[from].instructions.size() / usual_share);
+    }
+    for (const Chunk& chunk : program.chunks) {
+      const bool keeps = program.keeps_output_gradient(chunk);
+      gradient_slots_.push_back(keeps ? slot_delayed : slot_in);
+    }
+  }
 
   void run() {
     for (auto c = static_cast<std::uint32_t>(at_.size()); c-- > 0;) runnable_.push_back(c);
     while (!runnable_.empty()) {
       const std::uint32_t c = runnable_.back();
       runnable_.pop_back();
-      const std::vector<Instruction>& list = program_.classes[c].instructions;
-      while (at_[c] < list.size() && visit(at_[c], list[at_[c]], MatchingTurn{*this, c})) ++at_[c];
+      advance(c);
     }
     for (std::uint32_t c = 0; c < at_.size(); ++c) {
       if (stuck(c)) missing(c);
@@ -39,11 +47,27 @@ class MatchingCheck {
   }
 
  private:
+  struct SentTransfer {
+    Token at;
+    std::uint32_t micro_batch;
+    std::uint16_t chunk;
+  };
   struct ChannelUse {
-    std::vector<Token> sends;  // in order
+    std::vector<SentTransfer> sends;  // in order
     std::size_t received = 0;
     bool waiting = false;  // the receiver is stuck here
+    /// The chunks of the last send and receive whose buffers were checked; -1: none.
+    int checked_send = -1, checked_receive = -1;
   };
+  /// About one in this many of a stage's instructions is a send on any one of its channels.
+  static constexpr std::size_t usual_share = 5;
+
+  void advance(std::uint32_t c) {
+    const std::vector<Instruction>& list = program_.classes[c].instructions;
+    Token at = at_[c];
+    while (at < list.size() && visit(at, list[at], MatchingTurn{*this, c})) ++at;
+    at_[c] = at;
+  }
 
   /// Visits one instruction; returns whether the class can go on to the next.
   struct MatchingTurn {
@@ -65,9 +89,9 @@ class MatchingCheck {
   }
 
   bool send(std::uint32_t c, Token i, const Instruction& each) {
-    check_endpoint(c, i, each, slot_out);
     ChannelUse& use = channels_[each.target];
-    use.sends.push_back(i);
+    check_endpoint(c, i, each, slot_out, use.checked_send);
+    use.sends.push_back({i, each.micro_batch, each.chunk});
     if (use.waiting) runnable_.push_back(program_.channels[each.target].to);
     use.waiting = false;
     return true;
@@ -76,24 +100,26 @@ class MatchingCheck {
   bool receive(std::uint32_t c, Token i, const Instruction& each) {
     ChannelUse& use = channels_[each.target];
     const Channel& channel = program_.channels[each.target];
-    check_endpoint(c, i, each, receive_slot(program_, each));
+    const Slot slot = channel.forward ? slot_saved : gradient_slots_[each.chunk];
+    check_endpoint(c, i, each, slot, use.checked_receive);
     use.waiting = use.received == use.sends.size();
     if (use.waiting) return false;
-    const Token from = use.sends[use.received];
-    const Instruction& sent = program_.classes[channel.from].instructions[from];
+    const SentTransfer& sent = use.sends[use.received];
     const int expected = channel.forward ? sent.chunk + 1 : sent.chunk - 1;
     if (each.micro_batch != sent.micro_batch || each.chunk != expected) {
       refuse(c, i,
              fmt::format("receives transfer {} of its channel, which is sent by {}", use.received,
-                         place(program_, channel.from, from)));
+                         place(program_, channel.from, sent.at)));
     }
     ++use.received;
     return true;
   }
 
   /// The channel begins or ends at this class, and the buffer at this end has the size of a
-  /// transfer. Saved and delayed buffers are exempt: they hold more than what arrives.
-  void check_endpoint(std::uint32_t c, Token i, const Instruction& each, Slot slot) const {
+  /// transfer, which is the same for all micro-batches unless they differ in what they recompute.
+  /// Saved and delayed buffers are exempt: they hold more than what arrives.
+  void check_endpoint(std::uint32_t c, Token i, const Instruction& each, Slot slot,
+                      int& checked) const {
     const Channel& channel = program_.channels[each.target];
     const bool sends = slot == slot_out;
     if ((sends ? channel.from : channel.to) != c) {
@@ -101,9 +127,11 @@ class MatchingCheck {
              fmt::format("its channel is from stage {} to stage {}", stage(channel.from),
                          stage(channel.to)));
     }
+    if (slot == slot_saved || slot == slot_delayed || checked == each.chunk) return;
     const RankClass& ranks = program_.classes[c];
     const BufferType& buffer = ranks.types[buffer_type(program_, ranks, each, slot)];
-    if (slot == slot_saved || slot == slot_delayed || buffer.bytes == channel.bytes) return;
+    if (ranks.recomputes.empty()) checked = each.chunk;
+    if (buffer.bytes == channel.bytes) return;
     refuse(c, i,
            fmt::format("{} holds {} bytes, its channel {} stage {} carries {}", buffer.name,
                        buffer.bytes.count(), sends ? "to" : "from",
@@ -175,7 +203,7 @@ class MatchingCheck {
     const ChannelUse& use = channels_[id];
     if (use.sends.size() == use.received) return;
     const Channel& channel = program_.channels[id];
-    refuse(channel.from, use.sends[use.received],
+    refuse(channel.from, use.sends[use.received].at,
            fmt::format("stage {} receives only {} transfers", stage(channel.to), use.received));
   }
 
@@ -210,6 +238,7 @@ class MatchingCheck {
   const Program& program_;
   std::vector<Token> at_;  // by class
   std::vector<ChannelUse> channels_;
+  std::vector<Slot> gradient_slots_;  // by chunk: where its output's gradient arrives
   std::vector<std::vector<std::uint32_t>> arrived_;  // by collective
   std::vector<Token> waits_;                         // by class: at which joint collective
   std::vector<std::uint32_t> runnable_;

@@ -18,6 +18,8 @@ void prepare_heap() {
   constexpr int room = 64 << 20;  // address space only: a page is allocated when touched
   mallopt(M_TOP_PAD, room);
   mallopt(M_TRIM_THRESHOLD, 4 * room);
+  // Instruction lists, of some 100 KB each, are on the heap, too: freed ones serve the next plan.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
   // Allocates more than a fresh heap holds (132 KiB), so that the heap grows now.
   std::array<void*, 4> blocks{};
   for (void*& block : blocks) block = std::malloc(64 << 10);

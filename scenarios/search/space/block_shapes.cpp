@@ -63,6 +63,7 @@ PlacedPlan plan_of_shape(const Plan& plan, int node_gpus) {
   whole.pipeline = 1;
   whole.stages = {};
   whole.sharding = {};
+  whole.sharding.bucket = Bytes{std::int64_t{1} << 50};  // blocks alone: one reduction is enough
   whole.compression = {};
   whole.batch.global = whole.batch.micro * whole.data;
   // Of a part of the layers, which depends on the chunks: as if of none.

@@ -384,6 +384,10 @@ std::vector<std::string_view> searched_keys(const PlanQuery& query) {
   const SearchBounds bounds{query};
   const bool stated = bounds.states("recompute_layers") || bounds.states("recompute_every");
   if (bounds.full() && !stated && !query.model.list) keys.push_back(recomputed_layers_key);
+  const bool modules = !query.software.runs.recompute_modules.empty();
+  if (bounds.full() && modules && !bounds.states(recomputed_modules_key) && !query.model.list) {
+    keys.push_back(recomputed_modules_key);
+  }
   return keys;
 }
 

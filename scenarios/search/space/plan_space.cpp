@@ -167,7 +167,7 @@ std::vector<Plan> partly_recomputed(const PlanQuery& query, const Plan& plan) {
   const models::RecomputeChoices& again = plan.recompute;
   const bool whole = again.kind == models::Recompute::full && again.layers == 0 &&
                      again.every == 1 && again.partial_micro_batches == 0;
-  if (!whole) return {};
+  if (!whole || query.breadth != Breadth::full) return {};
   const auto searched = searched_keys(query);
   if (std::ranges::find(searched, recomputed_layers_key) == searched.end()) return {};
   const std::vector<std::int64_t> chunks = models::layers_per_chunk(plan, query.model);
@@ -182,6 +182,51 @@ std::vector<Plan> partly_recomputed(const PlanQuery& query, const Plan& plan) {
     part.recompute.layers = layers;
     if (is_excluded(query, part)) continue;
     found.push_back(std::move(part));
+  }
+  return found;
+}
+
+namespace {
+
+using ModuleSet = WordSet<models::RecomputeModule>;
+
+/// Those of the stack's modules that a layer of the model has.
+std::vector<models::RecomputeModule> modules_of(const PlanQuery& query) {
+  using models::RecomputeModule;
+  const bool experts = usual_experts(query.model).count > 0;
+  std::vector<RecomputeModule> modules = query.software.runs.recompute_modules;
+  std::erase_if(modules, [&](RecomputeModule each) {
+    const bool of_experts = each == RecomputeModule::activation || each == RecomputeModule::moe;
+    if (of_experts || each == RecomputeModule::mlp) return of_experts != experts;
+    return each == RecomputeModule::mla_up_proj && !usual_attention(query.model).latents;
+  });
+  return modules;
+}
+
+}  // namespace
+
+std::vector<Plan> with_other_modules(const PlanQuery& query, const Plan& plan) {
+  using models::RecomputeModule;
+  const models::RecomputeChoices& again = plan.recompute;
+  const bool whole = again.kind == models::Recompute::selective && again.layers == 0 &&
+                     again.every == 1 && again.partial_micro_batches == 0;
+  if (!whole || query.software.runs.recompute_modules.empty()) return {};
+  const auto searched = searched_keys(query);
+  if (std::ranges::find(searched, recomputed_modules_key) == searched.end()) return {};
+  const std::vector<RecomputeModule> modules = modules_of(query);
+  std::vector<Plan> found;
+  for (unsigned chosen = 1; chosen < 1U << modules.size(); ++chosen) {
+    ModuleSet set;
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+      if ((chosen >> i & 1U) != 0) set.add(modules[i]);
+    }
+    const bool twice = set.has(RecomputeModule::moe) && set.has(RecomputeModule::activation);
+    if (twice || set == again.modules) continue;
+    Plan other = plan;
+    other.recompute.modules = set;
+    if (!is_excluded(query, other) && models::conflicts(other, query.model, plan.gpus()).empty()) {
+      found.push_back(std::move(other));
+    }
   }
   return found;
 }
@@ -290,6 +335,7 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
 
   const Bytes libraries = query.software.memory.context + query.software.memory.workspace;
   if (models::trains_adapters(plan)) {
+    if (plan.offload.state == models::Offload::parameters) return libraries;
     const int wide = plan.formats.low_precision_gather
                          ? 8
                          : hardware::bits(models::storage_dtype(plan.formats.precision));

@@ -27,7 +27,8 @@ namespace orrery::scenarios {
 /// ZeRO-2 and 3 without a pipeline; all three recomputations. Full also tries ZeRO-2 and 3 in a
 /// pipeline where the stack has them there, ZeRO-3 inside a node (HSDP) and with weights kept after
 /// forward, and optimizer state and parameters on the host where the model's state does not fit
-/// otherwise.
+/// otherwise; of plans that recompute in full, a part of the layers; of plans that recompute
+/// selectively, every set of the stack's modules.
 enum class Breadth : std::uint8_t { full, reduced };
 
 /// A value that no plan of a search may have.
@@ -92,6 +93,14 @@ PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_no
 /// search tries. Empty for other plans, and where the user stated which layers recompute.
 std::vector<models::Plan> partly_recomputed(const PlanQuery& query, const models::Plan& plan);
 inline constexpr std::string_view recomputed_layers_key = "recompute_layers";
+
+/// Copies of a plan of which all layers recompute selectively, each with another set of modules, of
+/// those that the stack's profile lists and the model has: the values of recompute_modules that a
+/// full search tries. `activation` is of experts (Megatron-Core's moe_act) and goes with none that
+/// recompute whole, `mlp` is of models without experts. Empty for other plans, and where the user
+/// stated which modules recompute.
+std::vector<models::Plan> with_other_modules(const PlanQuery& query, const models::Plan& plan);
+inline constexpr std::string_view recomputed_modules_key = "recompute_modules";
 
 /// Why no plan of a query can run: a model whose parameters are only counted, a format that the GPU
 /// lacks, nodes without a network, a sequence longer than the model's positions. Pointers as in

@@ -14,6 +14,7 @@ Case two_stages() {
   made.priced.channel_links.resize(made.program->channels.size());
   made.priced.channel_links[forward_channel(0)].nic = 1_us;
   made.priced.channel_links[backward_channel(1)].nic = 2_us;
+  made.priced.counts = counts_of(*made.program);
   return made;
 }
 
@@ -21,6 +22,7 @@ void add_traffic(Case& made, std::uint16_t communicator, std::uint32_t rank_clas
   append_joint(made, Opcode::reduce_gradient,
                {.name = "a", .communicator = communicator, .classes = {rank_class}}, 0_us, 0_us);
   made.priced.collectives.back().links.nic = nic;
+  made.priced.counts = counts_of(*made.program);
 }
 
 TEST_CASE("A NIC sends and receives at once, and collectives do both") {

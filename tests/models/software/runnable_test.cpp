@@ -52,7 +52,9 @@ TEST_CASE("What a stack does not run of a plan is reported, and nothing of one t
 
 TEST_CASE("What a stack lacks to send tokens to experts, or to overlap that, is reported") {
   const RunnablePlans plans = read_runs(R"({"zero": [0, 1], "dispatchers": ["alltoall", "deepep"],
-               "expert_overlaps": ["shared", "micro-batches"], "source": "its manual"})");
+               "expert_overlaps": ["shared", "micro-batches"],
+               "recompute_modules": ["core_attn", "mlp"], "source": "its manual"})");
+  CHECK(plans.recompute_modules == std::vector{RecomputeModule::core_attn, RecomputeModule::mlp});
   Plan plan;
   plan.experts.ranks = 8;
   plan.experts.dispatcher = Dispatcher::deepep;

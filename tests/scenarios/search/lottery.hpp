@@ -83,6 +83,8 @@ class Lottery {
     plan.sharding.zero = plan.replicas() > 1 ? one_of(stack.runs.zero) : models::Zero::none;
     plan.recompute.kind = one_of<models::Recompute>(
         {models::Recompute::none, models::Recompute::selective, models::Recompute::full});
+    const std::vector<models::Plan> others = with_other_modules(query_, plan);
+    if (!others.empty() && random_() % 2 == 0) plan = one_of(others);
     if (usual_experts(query_.model).count > 0) of_experts(plan);
     return plan;
   }

@@ -121,4 +121,19 @@ TEST_CASE("orrery plan says where an excluded value has no effect") {
   CHECK(said(parsed(orrery(call + "zero=0,tensor=2").out)) == 0);
 }
 
+TEST_CASE("orrery plan leaves out a set of recomputed modules, but not the usual one") {
+  const std::string call =
+      "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 64 --seq-len 1024 --software "
+      "megatron-core --top 1 --json --exclude recompute_modules=";
+  const Json found = parsed(orrery(call + "layernorm:mlp").out);
+  CHECK(found["fits"] == true);
+  for (const Json& each : found["searched"]["recompute_modules"]) {
+    CHECK(each != Json::array({"layernorm", "mlp"}));
+  }
+  CHECK(orrery(call + "core_attn").exit_code == 2);
+  CHECK_THAT(orrery(call + "core_attn").error,
+             Catch::Contains("--exclude: recompute_modules=core_attn is what recompute=selective "
+                             "has by itself; exclude recompute=selective, or fix the modules"));
+}
+
 }  // namespace orrery::scenarios

@@ -85,9 +85,10 @@ TEST_CASE("A plan with fixed fields is never faster than the best one", "[heavy]
 TEST_CASE("A part of the layers recomputes where that is the fastest plan that fits") {
   PlanQuery query = search_query("llama3-8b", "dgx-h100", "megatron-core", 64, 8192);
   query.cluster.node.gpu.memory = 24_GiB;
+  query.stated = {"recompute_modules"};
   const Objective& time = objective_named("time");
   const PlanAnswer parts = search_plans(query, time, {2, {}}, Wanted{.best = 1});
-  query.stated = {"recompute_layers"};  // at 0: all
+  query.stated.emplace_back("recompute_layers");  // at 0: all
   const PlanAnswer all = search_plans(query, time, {2, {}}, Wanted{.best = 1});
   REQUIRE(!parts.fitting.empty());
   REQUIRE(!all.fitting.empty());
@@ -101,6 +102,28 @@ TEST_CASE("A part of the layers recomputes where that is the fastest plan that f
   REQUIRE(tried != parts.searched.end());
   CHECK(std::ranges::count(tried->values, Json(best.placed.plan.recompute.layers)) == 1);
   CHECK(parts.fits() + parts.too_large + parts.passed_over == parts.considered);
+}
+
+TEST_CASE("Layers recompute other modules where that is the fastest plan that fits") {
+  PlanQuery query = search_query("llama3-8b", "dgx-h100", "megatron-core", 64, 8192);
+  query.cluster.node.gpu.memory = 30_GiB;
+  query.stated = {"recompute_layers"};  // at 0: all
+  const Objective& time = objective_named("time");
+  const PlanAnswer all = search_plans(query, time, {2, {}}, Wanted{.best = 1});
+  query.stated = {"recompute_layers", "recompute_modules"};
+  const PlanAnswer own = search_plans(query, time, {2, {}}, Wanted{.best = 1});
+  REQUIRE(!all.fitting.empty());
+  REQUIRE(!own.fitting.empty());
+  const Candidate& best = all.fitting.front();
+  CHECK(best.placed.plan.recompute.kind == models::Recompute::selective);
+  CHECK(best.placed.plan.recompute.modules != Plan{}.recompute.modules);
+  CHECK(best.estimate.fit == models::Fit::yes);
+  CHECK(best.estimate.step < own.fitting.front().estimate.step);
+  const auto tried = std::ranges::find(all.searched, "recompute_modules", &SearchedValues::key);
+  REQUIRE(tried != all.searched.end());
+  CHECK(std::ranges::count(tried->values,
+                           models::plan_field("recompute_modules").json(best.placed.plan)) == 1);
+  CHECK(all.fits() + all.too_large + all.passed_over == all.considered);
 }
 
 TEST_CASE("A search for the best plans leaves out none that trying every one finds", "[heavy]") {

@@ -21,8 +21,8 @@ std::vector<Predicted> brute_force(const PlanQuery& query) {
   std::vector<Predicted> all;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     all.push_back({each, models::predict(question_of(query, each))});
-    for (const models::Plan& part : partly_recomputed(query, each.plan)) {
-      const PlacedPlan placed{.plan = part, .nodes = each.nodes};
+    for (const models::Plan& variant : recomputing_variants(query, each.plan)) {
+      const PlacedPlan placed{.plan = variant, .nodes = each.nodes};
       all.push_back({placed, models::predict(question_of(query, placed))});
     }
   }

@@ -7,6 +7,7 @@
 #include "models/model/counts.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
+#include "scenarios/search/space/plan_values.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -310,6 +311,55 @@ TEST_CASE("A quarter, a half and three quarters of a chunk's layers recompute in
   query.stated.clear();
   query.breadth = Breadth::reduced;
   CHECK(tried().empty());
+}
+
+namespace {
+
+/// The sets of modules that a search tries for a plan that recomputes core_attn.
+std::set<std::string> module_sets(const PlanQuery& query) {
+  models::Plan plan = first_plan(query);
+  plan.recompute.kind = models::Recompute::selective;
+  plan.data = query.cluster.gpus();
+  std::set<std::string> found;
+  for (const models::Plan& each : with_other_modules(query, plan)) {
+    CHECK(each.recompute.kind == models::Recompute::selective);
+    found.insert(text_in(models::plan_field("recompute_modules"), each));
+  }
+  return found;
+}
+
+PlanQuery megatron_core(const std::string& model) {
+  PlanQuery query = plan_query(model, "dgx-h100 x 2", 128, 4096, Breadth::full);
+  query.software = models::catalogue_software("megatron-core");
+  return query;
+}
+
+}  // namespace
+
+TEST_CASE("Selective recomputation is tried with every set of the modules that a model has") {
+  PlanQuery query = megatron_core("llama3-8b");
+  CHECK(module_sets(query) == std::set<std::string>{R"(["core_attn","layernorm"])",
+                                                    R"(["core_attn","layernorm","mlp"])",
+                                                    R"(["core_attn","mlp"])", R"(["layernorm"])",
+                                                    R"(["layernorm","mlp"])", R"(["mlp"])"});
+  query.excluded = {{"recompute_modules", Json::array({"layernorm", "mlp"})}};
+  CHECK(module_sets(query).size() == 5);
+  query.software.runs.recompute_modules = {models::RecomputeModule::core_attn,
+                                           models::RecomputeModule::mlp};
+  CHECK(module_sets(query) == std::set<std::string>{R"(["core_attn","mlp"])", R"(["mlp"])"});
+  query.stated = {"recompute_modules"};
+  CHECK(module_sets(query).empty());
+  query.stated.clear();
+  query.breadth = Breadth::reduced;
+  CHECK(module_sets(query).empty());
+  query =
+      plan_query("llama3-8b", "dgx-h100 x 2", 128, 4096, Breadth::full);  // its profile has none
+  CHECK(module_sets(query).empty());
+
+  // Attention and norms, each or not, times no experts, their activation, or all of them; but for
+  // the empty set and the plan's own.
+  CHECK(module_sets(megatron_core("mixtral-8x7b")).size() == 2 * 2 * 3 - 2);
+  CHECK(module_sets(megatron_core("deepseek-v3")).size() == 2 * 2 * 2 * 3 - 2);
 }
 
 }  // namespace orrery::scenarios

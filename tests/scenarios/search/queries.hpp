@@ -24,4 +24,12 @@ inline PlanQuery plan_query(const std::string& model, const std::string& cluster
   return query;
 }
 
+/// What a search makes of a plan when it refines recomputation.
+inline std::vector<models::Plan> recomputing_variants(const PlanQuery& query,
+                                                      const models::Plan& plan) {
+  std::vector<models::Plan> all = partly_recomputed(query, plan);
+  for (models::Plan& each : with_other_modules(query, plan)) all.push_back(std::move(each));
+  return all;
+}
+
 }  // namespace orrery::scenarios

@@ -383,8 +383,8 @@ TEST_CASE("The proven best of 25 small spaces is that of estimating every plan")
     for (const Extent extent : {Extent::all_nodes, Extent::fewer_nodes}) {
       for (const PlacedPlan& each : enumerate_plans(query, extent).plans) {
         all[extent].push_back(models::estimate(question_of(query, each)));
-        for (const Plan& part : partly_recomputed(query, each.plan)) {
-          all[extent].push_back(models::estimate(question_of(query, {part, each.nodes})));
+        for (const Plan& variant : recomputing_variants(query, each.plan)) {
+          all[extent].push_back(models::estimate(question_of(query, {variant, each.nodes})));
         }
       }
     }
