@@ -176,8 +176,8 @@ def test_a_checkpoint_that_lacks_something_is_refused(folder):
 def test_a_model_of_our_own_has_no_names_in_that_library(folder, model):
     (folder / "config.json").write_text(Path(model).read_text())
     known = (
-        "known: bert deepseek_v2 deepseek_v3 exaone4 gemma gemma2 gemma3 gpt2 gpt_neox gpt_oss "
-        "kimi_k2 llama mistral mixtral nemotron_h qwen2 qwen3 qwen3_moe qwen3_next"
+        "known: bart bert deepseek_v2 deepseek_v3 exaone4 gemma gemma2 gemma3 gpt2 gpt_neox "
+        "gpt_oss kimi_k2 llama mbart mistral mixtral nemotron_h qwen2 qwen3 qwen3_moe qwen3_next"
     )
     assert known in refusal(folder, data=(), export=folder / "after.safetensors")
     assert not (folder / "after.safetensors").exists()

@@ -9,7 +9,7 @@ namespace orrery::models {
 
 /// Of cross-attention: tokens of the sequence that keys and values are of. 0: a layer's attention
 /// to its own tokens.
-struct Crossing {
+struct CrossOperands {
   std::int64_t keys = 0;
 
   /// The name of an operand or operation.
@@ -20,7 +20,7 @@ struct Crossing {
 
 class AttentionOperands : protected TransformerBuilder {
  public:
-  AttentionOperands(BlockScope& scope, const AttentionPart& attention, Crossing crossing = {})
+  AttentionOperands(BlockScope& scope, const AttentionPart& attention, CrossOperands crossing = {})
       : TransformerBuilder{scope}, attention_{attention}, crossing_{crossing} {
     storage_ = storage_dtype(inputs_.plan.formats.precision);  // what its kernels read
   }
@@ -62,7 +62,7 @@ class AttentionOperands : protected TransformerBuilder {
   void write_sinks_gradient(Operation& op, OperandId gradient_out);
 
   const AttentionPart& attention_;
-  Crossing crossing_;
+  CrossOperands crossing_;
 
  private:
   ModelTensor sinks() const {
