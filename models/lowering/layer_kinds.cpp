@@ -106,7 +106,7 @@ Plan layer_plan(const BlockInputs& inputs, const LayerTraits& traits) {
   return own;
 }
 
-/// "layer", or in a model of several kinds what is special about it.
+/// Of a model that has an encoder's layers, too.
 std::string name_of_side(const LayerTraits& traits) {
   const LayerPlace& place = traits.place;
   if (traits.layer.encodes()) return place.ends_encoder ? "last encoder layer" : "encoder layer";
@@ -114,6 +114,7 @@ std::string name_of_side(const LayerTraits& traits) {
   return place.begins_decoder ? "first decoder layer" : "last decoder layer";
 }
 
+/// "layer", or in a model of several kinds what is special about it.
 std::string name_of_layer(const Model& model, const LayerTraits& traits) {
   const Layer& layer = traits.layer;
   if (model.encoder && !model.encoder->given()) return name_of_side(traits);

@@ -473,20 +473,24 @@ std::string ties_words(const Node& as_good) {
                      more > 0 ? fmt::format(", and up to {} more", count_words(more)) : "");
 }
 
-/// Of a search that names no stack: what each plan loses on those that are fitted to runs.
+/// Of a search for the least time that names no stack: what each plan loses on those that are
+/// fitted to runs.
 std::string stacks_section(const Node& root, std::size_t plans) {
   const auto over = root.find("over_stacks");
-  if (!over || !over->is_object()) return {};
+  if (!over || !over->is_object() || words(root, "objective") != "time") return {};
+  const auto number_of = [&](const Node& plan) {
+    return static_cast<std::size_t>(plan.integer(1, static_cast<std::int64_t>(plans)) - 1);
+  };
   std::vector<std::string> titles{"plan"};
   for (std::size_t i = 0; i < plans; ++i) titles.push_back(fmt::format(">{}", i + 1));
   HtmlTable table{titles};
   for (const Node& stack : (*over)["stacks"].elements()) {
     std::vector<std::optional<double>> steps(plans);
     for (const Node& each : stack["plans"].elements()) {
-      steps.at(static_cast<std::size_t>(figure_at(each, "plan")) - 1) =
-          figure_at(each, "static_step_time_s");
+      steps[number_of(each["plan"])] = figure_at(each, "static_step_time_s");
     }
-    const auto best = static_cast<std::size_t>(figure_at(stack, "best_plan")) - 1;
+    const std::size_t best = number_of(stack["best_plan"]);
+    if (!steps[best]) stack["best_plan"].fail("is not among the plans that it runs");
     std::vector<std::string> cells{markup(words(stack, "software"))};
     for (std::size_t i = 0; i < plans; ++i) {
       cells.push_back(i == best  ? tag("strong", time_words(*steps[i]))

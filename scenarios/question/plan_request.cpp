@@ -89,6 +89,7 @@ void read_fixed_flag(const std::string& text, PlanQuery& query) {
 void read_exclude_flag(const std::string& text, PlanQuery& query) {
   std::string key;
   for (const std::string_view part : split(text, ',')) {
+    if (trimmed(part).empty()) continue;
     const std::size_t equals = part.find('=');
     if (equals != std::string_view::npos) key = part.substr(0, equals);
     const std::string item =

@@ -187,7 +187,7 @@ Model read_flint(Config& config) {
   return built(model);
 }
 
-/// DeepSeek-V3's experts behind attention with norms of queries and keys.
+/// DeepSeek-V3's experts after attention with norms of queries and keys.
 /// Source  Huo et al. 2025, arXiv 2506.05767; Dots1ForCausalLM of the transformers library
 Model read_dots1(Config& config) {
   ModelDraft model = glm4_moe_like(config);
@@ -268,6 +268,11 @@ Model read_dbrx(Config& config) {
                  {"num_experts", of(*mlp, "moe_num_experts", Limits::experts, 4)},
                  {"num_experts_per_tok", of(*mlp, "moe_top_k", Limits::experts, 1)},
                  {"intermediate_size", of(*mlp, "ffn_hidden_size", Limits::expert_hidden, 3584)}});
+  if (const auto function = mlp->find("ffn_act_fn")) {
+    if (function->value_or("name", std::string{"silu"}) != "silu") {
+      function->fail("only \"silu\" is supported for this type");
+    }
+  }
   if (const auto base = attention->find("rope_theta")) {
     config.assume({{"rope_theta", base->json()}});
   }

@@ -274,6 +274,11 @@ void read_rows_of_images(Config& config, ModelDraft& model) {
   const std::int64_t side = encoder_size(vision, "image_size", vision ? 448 : 560);
   const std::int64_t across = side / encoder_size(vision, "patch_size", 14);
   const std::int64_t rows = encoder_size(vision, "max_num_tiles", 4) * (across * across + 1);
+  if (across < 1 || rows > Limits::positions) {
+    vision.value_or(config.type_node())
+        .fail(fmt::format("makes {} rows of an image; expected 1 to {}", across < 1 ? 0 : rows,
+                          Limits::positions));
+  }
   EncoderPart encoder;
   encoder.seq_len = config.positive_or("source_len", Limits::positions, rows);
   encoder.length_assumed = !config.find("source_len");

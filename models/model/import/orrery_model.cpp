@@ -142,6 +142,15 @@ void read_encoder(const Node& encoder, ModelDraft& model) {
   encoder.only({"layers", "source_len", "ffn_hidden", "max_positions", "vocab", "frame_columns"});
   const bool plain = model.causal && !model.parallel_block && !model.front;
   if (!plain) encoder.fail("needs a causal decoder without parallel_block and images");
+  if (model.attention.window > 0) {
+    encoder.fail("is not supported with sliding_window: an encoder's attention would have it, too");
+  }
+  if (encoder.has("frame_columns") && encoder.has("vocab")) {
+    encoder["vocab"].fail("is that of a table, but frame_columns state frames of sound");
+  }
+  if (encoder.has("ffn_hidden") && model.experts.count > 0) {
+    encoder["ffn_hidden"].fail("has no effect: the encoder's layers have the decoder's experts");
+  }
   EncoderPart of{.layers = encoder["layers"].integer(1, Limits::layers),
                  .seq_len = encoder["source_len"].integer(1, Limits::positions),
                  .vocab = encoder.integer_or("vocab", 1, Limits::vocab, 0),
@@ -153,6 +162,8 @@ void read_encoder(const Node& encoder, ModelDraft& model) {
       encoder["max_positions"].fail(
           fmt::format("{} is below source_len {}", of.position_rows, of.seq_len));
     }
+  } else if (encoder.has("max_positions")) {
+    encoder["max_positions"].fail("is of a table of positions, which this model does not have");
   }
   model.encoder_width = encoder.integer_or("ffn_hidden", 1, Limits::ffn_hidden, model.mlp.width);
   model.encoder = of;

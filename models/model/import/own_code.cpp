@@ -45,14 +45,19 @@ Model read_chatglm(Config& config) {
   if (!config.flag("post_layer_norm", true)) {
     config.fail("post_layer_norm", "expected true for this type");
   }
+  if (config.size_or("pre_seq_len", Limits::positions, 0) != 0) {
+    config.fail("pre_seq_len", "prefixes are not supported for this type; expected null");
+  }
   ModelDraft model = llama_like(config);
+  model.embedding.vocab =  // of the table, whatever the tokenizer's is
+      config.positive_or("padded_vocab_size", Limits::vocab, model.embedding.vocab);
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.attention.output_bias = model.mlp.bias = config.flag("add_bias_linear", false);
   model.attention.qkv_bias = config.flag("add_qkv_bias", false) || model.mlp.bias;
   model.embedding.rotary.share = 0.5;
-  heed(config, {"pre_seq_len", "prefix_projection", "fp32_residual_connection", "original_rope",
-                "rope_ratio", "multi_query_group_num", "padded_vocab_size", "vocab_size",
-                "attention_softmax_in_fp32", "apply_query_key_layer_scaling"});
+  heed(config,
+       {"prefix_projection", "fp32_residual_connection", "original_rope", "rope_ratio",
+        "multi_query_group_num", "attention_softmax_in_fp32", "apply_query_key_layer_scaling"});
   also_inexact(model, "rotary embedding on interleaved pairs");
   return built(model);
 }
@@ -64,7 +69,9 @@ Model read_qwen(Config& config) {
   also_called(config, "max_position_embeddings", {"seq_length"});
   config.assume({{"hidden_act", "silu"}});
   ModelDraft model = llama_like(config);
-  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden) / 2;
+  const std::int64_t both = config.size("intermediate_size", Limits::ffn_hidden);
+  if (both % 2 != 0) config.fail("intermediate_size", "is odd; expected gate and up together");
+  model.mlp.width = both / 2;
   model.attention.qkv_bias = true;
   model.attention.output_bias = model.mlp.bias = !config.flag("no_bias", true);
   heed(config, {"use_dynamic_ntk", "use_logn_attn", "use_flash_attn", "use_cache_quantization",
@@ -195,6 +202,10 @@ Model read_minimax_text(Config& config) {
     config.fail("shared_intermediate_size", "shared experts are not supported; expected 0");
   }
   if (const auto listed = config.find("attn_type_list")) {
+    const std::int64_t layers = config.size("num_hidden_layers", Limits::layers);
+    if (std::ssize(listed->elements()) != layers) {
+      listed->fail(fmt::format("has {} entries for {} layers", listed->elements().size(), layers));
+    }
     Json types = Json::array();
     for (const Node& each : listed->elements()) {
       types.push_back(each.integer(0, 1) == 1 ? "full_attention" : "linear_attention");
@@ -226,6 +237,18 @@ Model read_llada(Config& config) {
   if (block && block->as<std::string>() != "llama") {
     block->fail("only \"llama\" is supported for this type");
   }
+  const auto expect = [&](std::string_view key, std::string_view word) {
+    const auto stated = config.find(key);
+    if (stated && stated->as<std::string>() != word) {
+      stated->fail(fmt::format("only \"{}\" is supported for this type", word));
+    }
+  };
+  expect("layer_norm_type", "rms");
+  expect("activation_type", "silu");
+  if (!config.flag("rope", true)) config.fail("rope", "expected true for this type");
+  if (config.flag("multi_query_attention", false) && !config.find("n_kv_heads")) {
+    config.assume({{"num_key_value_heads", 1}});
+  }
   ModelDraft model = llama_like(config);
   model.embedding.vocab =
       config.positive_or("embedding_size", Limits::vocab, model.embedding.vocab);
@@ -233,13 +256,13 @@ Model read_llada(Config& config) {
   model.attention.output_bias = model.mlp.bias = config.flag("include_bias", false);
   model.attention.qkv_bias = config.flag("include_qkv_bias", model.mlp.bias);
   model.causal = false;
-  refuse_true(config, {"attention_layer_norm", "scale_logits", "layer_norm_with_affine_bias"},
+  refuse_true(config,
+              {"alibi", "attention_layer_norm", "input_emb_norm", "layer_norm_with_affine_bias",
+               "scale_logits"},
               "is not supported for this type; expected false");
-  heed(config, {"activation_type", "alibi", "alibi_bias_max", "bias_for_layer_norm",
-                "block_group_size", "flash_attention", "init_fn", "input_emb_norm",
-                "layer_norm_type", "mask_token_id", "mlp_ratio", "multi_query_attention",
-                "precision", "residual_dropout", "rope", "rope_full_precision",
-                "attention_layer_norm_with_affine", "init_cutoff_factor", "include_qkv_bias"});
+  heed(config, {"alibi_bias_max", "bias_for_layer_norm", "block_group_size", "flash_attention",
+                "init_fn", "mask_token_id", "mlp_ratio", "precision", "residual_dropout",
+                "rope_full_precision", "attention_layer_norm_with_affine", "init_cutoff_factor"});
   return built(model);
 }
 
@@ -272,8 +295,13 @@ Model read_ouro(Config& config) {
   ModelDraft model = with_optional_window(config, llama_with_biases(config));
   model.norms.sandwich = true;
   model.further.vector(model.hidden + 1);
-  heed(config, {"total_ut_steps", "early_exit_threshold"});
-  model.not_simulated = "layers that run again are counted, not yet simulated";
+  heed(config, {"early_exit_threshold"});
+  const std::int64_t passes = config.positive_or("total_ut_steps", Limits::layers, 4);
+  if (passes > 1) {
+    model.not_simulated = fmt::format(
+        "layers that run again are counted, not yet simulated: FLOPs are of one of {} passes",
+        passes);
+  }
   return built(model);
 }
 
@@ -315,6 +343,10 @@ Model read_nemotron_nas(Config& config) {
     if (is(attention, "replace_with_linear")) {
       layer.mixer = linear_layer(model.hidden);
     } else if (!is(attention, "no_op")) {
+      for (const char* key : {"sparsify", "num_sink_tokens"}) {
+        if (const auto stated = attention.find(key))
+          stated->fail("is not supported; expected null");
+      }
       AttentionPart part = model.attention;
       const Node group = attention["n_heads_in_group"];
       const std::int64_t heads = group.integer(1, part.heads);

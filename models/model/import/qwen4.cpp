@@ -2,7 +2,7 @@
 // residual streams, with tables of hashed n-grams on some layers.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <set>
 
 #include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
@@ -26,12 +26,13 @@ bool is_prime(std::int64_t number) {
 /// of the streams. A head's rows are the next prime from `ngram_vocab_size_base` on; a layer's are
 /// padded.
 ///   rows e / heads  +  e h (m + 1)  +  m h (3 + taps)
-Tally ngram_tables(Config& config, std::int64_t hidden, std::int64_t streams) {
+Tally ngram_tables(Config& config, std::int64_t depth, std::int64_t hidden, std::int64_t streams) {
   Tally count;
   const auto layers = config.find("ple_layer_ids");
   const std::int64_t width = config.positive_or("ple_embed_dim", Limits::hidden, hidden);
   const std::int64_t taps = config.positive_or("ple_conv_kernel_size", 1 << 10, 4);
   const std::int64_t longest = config.positive_or("ngram_size", most_tables, 3);
+  if (longest < 2) config.fail("ngram_size", "expected at least 2");
   const std::int64_t hashes = config.positive_or("heads_per_ngram", most_tables, 8);
   const std::int64_t from = config.positive_or("ngram_vocab_size_base", largest_base, 20'000'000);
   const std::int64_t multiple =
@@ -39,14 +40,18 @@ Tally ngram_tables(Config& config, std::int64_t hidden, std::int64_t streams) {
   heed(config, {"seed", "split_ngram_parts"});
   if (!layers || layers->elements().empty()) return count;
   const std::int64_t heads = (longest - 1) * hashes;
-  if (heads < 1 || width % heads != 0) {
-    config.fail("ple_embed_dim", "is no multiple of (ngram_size - 1) x heads_per_ngram");
+  if (width % heads != 0) {
+    config.fail(
+        "ple_embed_dim",
+        fmt::format("{} is no multiple of (ngram_size - 1) x heads_per_ngram, {}", width, heads));
   }
-  if (std::ssize(layers->elements()) * heads > most_tables) {
+  std::set<std::int64_t> with_tables;  // numbers from 1
+  for (const Node& each : layers->elements()) with_tables.insert(each.integer(1, depth));
+  if (std::ssize(with_tables) * heads > most_tables) {
     layers->fail(fmt::format("makes more than {} tables of n-grams", most_tables));
   }
   std::int64_t prime = from - 1;
-  for (std::int64_t i = 0; i < std::ssize(layers->elements()); ++i) {
+  for (std::size_t i = 0; i < with_tables.size(); ++i) {
     std::int64_t rows = 0;
     for (std::int64_t head = 0; head < heads; ++head) {
       do ++prime;
@@ -76,7 +81,8 @@ Model read_qwen4_exp(Config& config) {
   model.experts.shared_width =
       config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   model.experts.shared_gate = true;
-  model.attention.qk_norm = model.attention.gated = true;
+  model.attention.qk_norm = true;
+  model.attention.gated = config.flag("attn_output_gate", true);
   model.norms.offset = 1;
   const DeltaPart delta = read_delta(config);
   const std::int64_t every = config.positive_or("full_attention_interval", Limits::layers, 4);
@@ -100,10 +106,16 @@ Model read_qwen4_exp(Config& config) {
     model.further.matrix(attends * h * (n + 1) * d);
     model.further.vector(attends * 2 * d);
   }
-  model.further.add(ngram_tables(config, h, m));
-  heed(config, {"indexer_kv_heads", "indexer_budget", "indexer_compress_ratio", "indexer_head_dim",
-                "output_gate_type", "mtp_num_hidden_layers", "mtp_use_dedicated_embeddings",
-                "attn_output_gate"});
+  model.further.add(ngram_tables(config, model.depth, h, m));
+  heed(config, {
+                   "indexer_kv_heads",
+                   "indexer_budget",
+                   "indexer_compress_ratio",
+                   "indexer_head_dim",
+                   "output_gate_type",
+                   "mtp_num_hidden_layers",
+                   "mtp_use_dedicated_embeddings",
+               });
   model.not_simulated = "residual streams that are mixed are counted, not yet simulated";
   return built(model);
 }

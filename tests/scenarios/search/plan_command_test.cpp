@@ -206,6 +206,7 @@ TEST_CASE("orrery plan keeps to fixed and excluded values, and lists what it did
   CHECK(without["excluded"].size() == 3);
   const Json listed = parsed(orrery(asked + "--exclude tensor=1,2,zero=1").out);
   CHECK(listed["excluded"] == without["excluded"]);
+  CHECK(parsed(orrery(asked + "--exclude tensor=1,").out)["excluded"].size() == 1);
   const std::string plain = std::string{small_plan} + "--seq-len 1024 ";
   CHECK(orrery(plain + "--exclude 2").error == "--exclude: expected KEY=VALUE, found '2'\n");
   CHECK(orrery(plain + "--fixed tensor").error == "--fixed: expected KEY=VALUE, found 'tensor'\n");

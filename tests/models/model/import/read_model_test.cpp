@@ -284,6 +284,46 @@ TEST_CASE("Layers that a search thinned out have their own heads, MLPs, or nothi
                     Catch::Contains("/block_configs/2/ffn/ffn_mult: makes an MLP"));
 }
 
+TEST_CASE(
+    "What a model next to its weights computes differently is read or refused, not passed over") {
+  const auto with = [](const std::string& file, Json more) {
+    Json config = Json::parse(file);
+    config.update(more);
+    return read_model(Document::from(std::move(config), "config.json").root());
+  };
+  const std::string llada =
+      R"({"model_type": "llada", "d_model": 64, "n_layers": 2, "n_heads": 4, "mlp_hidden_size": 96,
+          "vocab_size": 100})";
+  CHECK(usual_attention(with(llada, Json::object())).kv_heads == 4);
+  CHECK(usual_attention(with(llada, {{"multi_query_attention", true}})).kv_heads == 1);
+  CHECK_THROWS_WITH(with(llada, {{"alibi", true}}), Catch::Contains("/alibi"));
+  CHECK_THROWS_WITH(with(llada, {{"rope", false}}), Catch::Contains("/rope"));
+  CHECK_THROWS_WITH(with(llada, {{"layer_norm_type", "default"}}), Catch::Contains("\"rms\""));
+  CHECK_THROWS_WITH(with(llada, {{"activation_type", "gelu"}}), Catch::Contains("\"silu\""));
+  const std::string chatglm =
+      R"({"model_type": "chatglm", "hidden_size": 64, "num_layers": 2, "num_attention_heads": 4,
+          "kv_channels": 16, "ffn_hidden_size": 96, "padded_vocab_size": 1000, "vocab_size": 500})";
+  CHECK(with(chatglm, Json::object()).embedding.vocab == 1000);
+  CHECK_THROWS_WITH(with(chatglm, {{"pre_seq_len", 8}}), Catch::Contains("/pre_seq_len"));
+  const std::string qwen =
+      R"({"model_type": "qwen", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
+          "num_attention_heads": 4, "intermediate_size": 97, "seq_length": 64})";
+  CHECK_THROWS_WITH(with(qwen, Json::object()), Catch::Contains("/intermediate_size: is odd"));
+  const std::string ouro =
+      R"({"model_type": "ouro", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
+          "num_attention_heads": 4, "intermediate_size": 96})";
+  CHECK(with(ouro, Json::object()).not_simulated.value_or("").ends_with("one of 4 passes"));
+  CHECK(!with(ouro, {{"total_ut_steps", 1}}).not_simulated);
+  const std::string qwen4 =
+      R"({"model_type": "qwen4_exp", "num_hidden_layers": 4, "ngram_vocab_size_base": 100,
+          "ple_layer_ids": [1]})";
+  const std::int64_t gated = with(qwen4, Json::object()).parameters;
+  CHECK(with(qwen4, {{"attn_output_gate", false}}).parameters == gated - 2048 * 16 * 256);
+  CHECK(with(qwen4, {{"ple_layer_ids", {1, 1}}}).parameters == gated);
+  CHECK_THROWS_WITH(with(qwen4, {{"ple_layer_ids", {1, 5}}}), Catch::Contains("/ple_layer_ids/1"));
+  CHECK_THROWS_WITH(with(qwen4, {{"ngram_size", 1}}), Catch::Contains("/ngram_size"));
+}
+
 TEST_CASE("The decoder of a multimodal file is found by the names that such files have for it") {
   for (const std::string key : {"text_config", "llm_config", "language_config"}) {
     const Model model =
