@@ -526,9 +526,12 @@ bool NetworkSweep::run_inside(std::uint32_t r, const Instruction& each) {
       run.repeat = 0;
       continue;
     }
-    const bool last = run.invocation + 1 == invocations.size() && run.repeat + 1 == of.count;
     const std::int64_t host = run_inside_block(r, of.block);
-    if (last && host < infinite) run.host = host;
+    // Where no later block makes it wait, the host is through before the block's last end is known.
+    if (run.host == unknown && host < infinite) {
+      const auto later = phases_.launches_after(each.target, run.invocation, run.repeat);
+      if (later) run.host = host + *later;
+    }
     if (run.at < phases_.block(rank, of.block).steps.size()) return false;
     ++run.repeat;
     run.at = 0;

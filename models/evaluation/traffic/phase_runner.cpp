@@ -123,21 +123,38 @@ PhaseRunner::PhaseRunner(const PricedProgram& priced, const std::vector<double>&
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) blocks.emplace_back(there, b);
   }
   tensor_group_maps_.resize(speeds.size());
+  for (const ChainBlock& block : blocks_[0]) {
+    HostRun& own = host_of_block_.emplace_back();
+    for (const ChainBlock::Step& step : block.steps) {
+      own.waits = own.waits || step.host_waits || step.queue == state_host;
+      own.launches += step.launch;
+    }
+  }
   for (const Phase& phase : program_.phases) {
-    bool meets = false, waits = false;
-    std::int64_t launches = 0;
-    for (const Invocation& run : phase.invocations) {
+    bool meets = false;
+    std::vector<HostRun>& from = host_from_.emplace_back(phase.invocations.size() + 1);
+    for (std::size_t i = phase.invocations.size(); i-- > 0;) {
+      const Invocation& run = phase.invocations[i];
+      from[i] = from[i + 1];
       if (run.count <= 0) continue;
-      for (const ChainBlock::Step& step : blocks_[0][run.block].steps) {
-        meets = meets || step.meets;
-        waits = waits || step.host_waits || step.queue == state_host;
-        launches += step.launch * run.count;
-      }
+      from[i].waits = from[i].waits || host_of_block_[run.block].waits;
+      from[i].launches += host_of_block_[run.block].launches * run.count;
+      for (const ChainBlock::Step& step : blocks_[0][run.block].steps) meets = meets || step.meets;
     }
     meets_.push_back(meets);
-    host_waits_.push_back(waits);
-    launches_.push_back(launches);
+    host_waits_.push_back(from[0].waits);
+    launches_.push_back(from[0].launches);
   }
+}
+
+std::optional<std::int64_t> PhaseRunner::launches_after(std::uint32_t phase, std::size_t invocation,
+                                                        std::int64_t repeat) const {
+  const Invocation& run = program_.phases[phase].invocations[invocation];
+  const std::int64_t left = run.count - repeat - 1;
+  const HostRun& own = host_of_block_[run.block];
+  const HostRun& later = host_from_[phase][invocation + 1];
+  if (later.waits || (left > 0 && own.waits)) return std::nullopt;
+  return left * own.launches + later.launches;
 }
 
 void PhaseRunner::run_together(std::uint32_t phase, const std::vector<RankTrack*>& members) {

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -61,6 +62,9 @@ class PhaseRunner {
   bool meets(std::uint32_t phase) const { return meets_[phase]; }
   bool host_waits(std::uint32_t phase) const { return host_waits_[phase]; }
   std::int64_t launches(std::uint32_t phase) const { return launches_[phase]; }
+  /// Host time to launch what a phase has after a run of a block; nullopt: the host waits there.
+  std::optional<std::int64_t> launches_after(std::uint32_t phase, std::size_t invocation,
+                                             std::int64_t repeat) const;
   void run(std::uint32_t phase, RankTrack& rank) const { maps_[rank.speed].run(phase, rank.state); }
   void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members);
   /// The same where all members have one speed. Returns the latest of their times before the phase.
@@ -77,7 +81,14 @@ class PhaseRunner {
   std::vector<std::vector<ChainBlock>> blocks_;  // by speed
   std::vector<char> meets_, host_waits_;
   std::vector<std::int64_t> launches_;
-  std::vector<std::vector<NumberTime>> ends_;                        // by member
+  /// Of one run of a block, or of the invocations from one on.
+  struct HostRun {
+    std::int64_t launches = 0;
+    bool waits = false;
+  };
+  std::vector<HostRun> host_of_block_;
+  std::vector<std::vector<HostRun>> host_from_;  // by phase and invocation, and nothing at the end
+  std::vector<std::vector<NumberTime>> ends_;    // by member
   std::vector<std::unique_ptr<TensorGroupMaps>> tensor_group_maps_;  // by speed, once needed
   std::vector<Chain<NumberTime>*> states_;                           // by member
 };

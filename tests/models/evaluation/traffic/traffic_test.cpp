@@ -192,6 +192,24 @@ TEST_CASE("A host that waits inside a phase leaves it before its last collective
   CHECK(tally.inside == 6);
 }
 
+TEST_CASE("A host that waits in one block leaves the blocks after it before their ends are known") {
+  // It waits for the first collective of the first block alone, and posts receives after the phase.
+  Tally tally;
+  for (std::uint64_t seed = 0; tally.inside < 40 && seed < 4'000; ++seed) {
+    NetworkWorld world = random_world(seed);
+    bool first = true;
+    for (Block& block : world.made.program->blocks) {
+      for (Operation& each : block.operations) {
+        each.host_waits = each.kind == OpKind::collective && std::exchange(first, false);
+      }
+    }
+    if (traffic_of(world.made.priced, world.site).block_collectives.kinds == 0) continue;
+    INFO("seed " << seed);
+    require_exact(world, tally);
+  }
+  CHECK(tally.inside == 40);
+}
+
 /// In pieces: `models_test "Traffic is exact*" -c "worlds from 12000"`.
 TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
   constexpr std::uint64_t piece = 500;
