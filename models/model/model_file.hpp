@@ -23,5 +23,7 @@ Document load_model(const std::string& path);
 /// "/model/rope_type: not used" for each key of the file that was not used, but for those of which
 /// the model's assumptions say so.
 std::vector<std::string> unused_keys_said(const Model& model);
+/// What its reader assumed, by the place in a scenario: "/model/seq_len: ...", "/model: ...".
+std::vector<std::string> assumptions_said(const Model& model);
 
 }  // namespace orrery::models

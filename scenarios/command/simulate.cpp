@@ -151,7 +151,13 @@ Scenario with_best_plan(const Scenario& scenario, const ScenarioParts& parts) {
   } catch (const InputError&) {  // such as a profile of the user's own: the plan stays assumed
     return scenario;
   }
-  if (found.best.empty()) return scenario;
+  if (found.best.empty()) {
+    Json written = scenario.json();
+    written["assumptions"].push_back(
+        "/plan: not stated, and orrery plan found none that fits; one of data parallelism alone is "
+        "shown");
+    return Scenario::parse(written, scenario.file());
+  }
   const PlacedPlan& best = found.best.front().candidate.placed;
   if (best.nodes != question.cluster.nodes) return scenario;
   Json written = scenario.json();

@@ -178,8 +178,8 @@ models::Question Scenario::question() const {
   for (const std::string& each : question.cluster.assumptions) {
     question.assumptions.push_back("/cluster: " + each);
   }
-  for (const std::string& each : question.model.assumptions) {
-    question.assumptions.push_back("/model" + each);
+  for (std::string& each : models::assumptions_said(question.model)) {
+    question.assumptions.push_back(std::move(each));
   }
   for (std::string& each : models::unused_keys_said(question.model)) {
     question.assumptions.push_back(std::move(each));

@@ -293,7 +293,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
       "of plans with the same step time those without recomputation come first; plans that cut the "
       "model alike and whose step differs by at most 0.01 % and memory by 0.5 % are shown as one");
   for (const std::string& each : query.cluster.assumptions) lines.push_back("/cluster: " + each);
-  for (const std::string& each : query.model.assumptions) lines.push_back("/model" + each);
+  for (std::string& each : models::assumptions_said(query.model)) lines.push_back(std::move(each));
   for (std::string& each : models::unused_keys_said(query.model)) lines.push_back(std::move(each));
   return lines;
 }

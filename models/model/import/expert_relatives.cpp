@@ -253,8 +253,8 @@ Model read_hunyuan_v1_moe(Config& config) {
 /// Source  Databricks 2024, DBRX; DbrxForCausalLM of the transformers library
 Model read_dbrx(Config& config) {
   const auto attention = config.find("attn_config"), mlp = config.find("ffn_config");
-  if (!attention) config.fail("attn_config", "is missing");
-  if (!mlp) config.fail("ffn_config", "is missing");
+  if (!attention) config.fail("attn_config", "attn_config is missing");
+  if (!mlp) config.fail("ffn_config", "ffn_config is missing");
   also_called(config, "num_hidden_layers", {"n_layers"});
   also_called(config, "hidden_size", {"d_model"});
   also_called(config, "num_attention_heads", {"n_heads"});

@@ -212,7 +212,7 @@ Model read_minimax_text(Config& config) {
     }
     config.assume({{"layer_types", std::move(types)}});
   } else {
-    config.fail("attn_type_list", "is missing: which layers attend to all tokens");
+    config.fail("attn_type_list", "attn_type_list is missing: which layers attend to all tokens");
   }
   heed(config, {"postnorm", "shared_moe_mode", "layernorm_full_attention_alpha",
                 "layernorm_full_attention_beta", "layernorm_linear_attention_alpha",
@@ -326,7 +326,7 @@ std::int64_t width_of_ratio(const Node& ratio, std::int64_t hidden) {
 Model read_nemotron_nas(Config& config) {
   ModelDraft model = llama_like(config);
   const auto blocks = config.find("block_configs");
-  if (!blocks) config.fail("block_configs", "is missing: what each layer has");
+  if (!blocks) config.fail("block_configs", "block_configs is missing: what each layer has");
   const std::vector<Node> listed = blocks->elements();
   if (std::ssize(listed) != model.depth) {
     blocks->fail(fmt::format("has {} entries for {} layers", listed.size(), model.depth));

@@ -330,6 +330,14 @@ std::vector<std::string> unused_keys_said(const Model& model) {
   return lines;
 }
 
+std::vector<std::string> assumptions_said(const Model& model) {
+  std::vector<std::string> lines;
+  for (const std::string& each : model.assumptions) {
+    lines.push_back((each.starts_with('/') ? "/model" : "/model: ") + each);
+  }
+  return lines;
+}
+
 std::vector<std::string> model_types() {
   std::vector<std::string> types;
   for (const auto& [type, reader] : readers()) types.push_back(type);
