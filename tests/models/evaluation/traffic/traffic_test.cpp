@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <random>
 #include <string>
 #include <utility>
 
@@ -208,6 +209,27 @@ TEST_CASE("A host that waits in one block leaves the blocks after it before thei
     require_exact(world, tally);
   }
   CHECK(tally.inside == 40);
+}
+
+TEST_CASE("A host that waits anywhere in its phases is exact") {
+  Tally tally;
+  std::uint32_t waits = 0;
+  for (std::uint64_t seed = 0; tally.inside < 60 && seed < 6'000; ++seed) {
+    NetworkWorld world = random_world(seed);
+    std::mt19937 random{static_cast<std::uint32_t>(seed)};
+    const std::uint32_t of = 1 + random() % 6;
+    for (Block& block : world.made.program->blocks) {
+      for (Operation& each : block.operations) {
+        each.host_waits = random() % of == 0;
+        waits += each.host_waits ? 1 : 0;
+      }
+    }
+    if (traffic_of(world.made.priced, world.site).block_collectives.kinds == 0) continue;
+    INFO("seed " << seed);
+    require_exact(world, tally);
+  }
+  CHECK(tally.inside == 60);
+  CHECK(waits > 100);
 }
 
 /// In pieces: `models_test "Traffic is exact*" -c "worlds from 12000"`.
