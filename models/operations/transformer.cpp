@@ -33,8 +33,7 @@ OperandId TransformerBuilder::features(std::string_view name, Role role, std::in
 
 OperandId TransformerBuilder::unfused_norm(const std::string& name, OperandId in) {
   const Operand rows = block_.at(in);
-  const DType of = trains_adapters(inputs_.plan) ? storage_ : DType::fp32;
-  return block_.operand(name + ".unfused", Role::saved, of, rows.uncut, rows.sharding);
+  return block_.operand(name + ".unfused", Role::saved, unfused_dtype(), rows.uncut, rows.sharding);
 }
 
 void TransformerBuilder::norm(const std::string& name, OperandId in, OperandId out) {

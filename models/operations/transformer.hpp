@@ -71,8 +71,13 @@ class TransformerBuilder {
   /// Is an RMSNorm or a gated activation a chain of an eager framework's operations?
   bool saves_unfused() const { return inputs_.software.memory.saves_unfused; }
   bool unfused_norms() const {
-    return saves_unfused() && inputs_.model.norms.kind == Norm::rms_norm;
+    // A frozen norm's input in fp32 is its own copy in fp32.
+    const bool copies = !trains_adapters(inputs_.plan) || storage_ != DType::fp32;
+    return saves_unfused() && copies && inputs_.model.norms.kind == Norm::rms_norm;
   }
+  /// An RMSNorm's input in fp32 and, where its weight is trained, the normalised rows, less its
+  /// input in storage, which is not saved then.
+  DType unfused_dtype() const { return trains_adapters(inputs_.plan) ? storage_ : DType::fp32; }
   /// Makes backward keep what a chain of operations saves besides the operands of the one operation
   /// that stands for it. Their traffic is the stack's memory_derate, so `op` keeps its own.
   void save_besides(Operation& op, OperandId saved) {
@@ -85,7 +90,7 @@ class TransformerBuilder {
     block_.read(op, saved);
     op.bytes = traffic;
   }
-  /// What an unfused RMSNorm saves of `in`, less its 16 bits, which are not saved then.
+  /// What an unfused RMSNorm saves of `in` besides it.
   OperandId unfused_norm(const std::string& name, OperandId in);
   void norm(const std::string& name, OperandId in, OperandId out);
   /// out = norm'(gradient_out) [+ residual], where `residual` is the gradient of the residual

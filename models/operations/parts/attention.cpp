@@ -50,6 +50,12 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
     return inputs_.model.embedding.positions == Positions::rotary && !attention_.latents;
   }
   void rotary(OpKind kind, std::string_view name, OperandId qkv_out);
+  /// What an unfused norm of queries and keys saves of them.
+  OperandId unfused_head_norm() {
+    const std::int64_t columns = attention_.query_columns() + attention_.key_columns();
+    return block_.operand("qk_norm.unfused", Role::saved, unfused_dtype(), {1, tokens(), columns},
+                          of_tokens(by_columns(attention_.head_dim)));
+  }
   OperandId head_norm_forward(OperandId qkv_out);
   void head_norm_backward(OperandId gradient_in);
   /// The core's operations of this kind attend to selected tokens.
@@ -93,6 +99,7 @@ OperandId AttentionBuilder::head_norm_forward(OperandId qkv_out) {
       block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
   norm.mutable_heads() = head_columns();
   set_norm(norm);
+  if (unfused_norms()) save_besides(norm, unfused_head_norm());
   return normed;
 }
 
@@ -104,6 +111,7 @@ void AttentionBuilder::head_norm_backward(OperandId gradient_in) {
                                {gradient_in, weight_gradient});
   norm.mutable_heads() = head_columns();
   set_norm(norm);
+  if (unfused_norms()) read_besides(norm, unfused_head_norm());
 }
 
 OperandId AttentionBuilder::by_heads(OperandId of, std::string_view name, Role role) {

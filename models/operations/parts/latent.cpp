@@ -55,6 +55,7 @@ void LatentQkv::latent_forward(const Path& path, OperandId in) {
                                {latent, parameter(latent_norm(path))}, {normed});
   norm.mutable_norm() = inputs_.model.norms.kind;
   norm.mutable_epsilon() = attention_.latents->epsilon;
+  if (unfused_norms()) save_besides(norm, unfused_norm(path.name + "_norm", latent));
   expand(path, normed, heads);
 }
 
@@ -86,6 +87,7 @@ void LatentQkv::latent_backward(const Path& path, OperandId saved_in, OperandId 
   op.dtype = storage_;
   op.mutable_norm() = inputs_.model.norms.kind;
   op.mutable_epsilon() = attention_.latents->epsilon;
+  if (unfused_norms()) read_besides(op, unfused_norm(path.name + "_norm", latent));
   linear_.backward(down(path), saved_in, d_latent, gradient_in);
 }
 

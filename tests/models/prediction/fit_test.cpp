@@ -133,8 +133,8 @@ TEST_CASE("Eager norms keep their input in fp32 and gated activations the gate, 
   // Llama 2 7B, 2,048 tokens: 32 layers of two norms of 4,096 and 11,008 activated columns, and the
   // norm before the head. An fp32 copy and the normalised rows take the place of the 16-bit input:
   // 4 bytes more. Where a norm's weight is frozen its normalised rows are not kept: 2 bytes more.
-  const auto more = [](const std::string& task) {
-    Question asked = question("llama2-7b", "dgx-a100-80gb",
+  const auto more = [](const std::string& task, const std::string& model = "llama2-7b") {
+    Question asked = question(model, "dgx-a100-80gb",
                               "data=8,micro_batch=1,global_batch=8,seq_len=2048,recompute=" + task);
     asked.software.memory.fragmentation = 0;
     const Prediction fused = predict(asked);
@@ -148,9 +148,17 @@ TEST_CASE("Eager norms keep their input in fp32 and gated activations the gate, 
   };
   const auto of_head = [](std::int64_t bytes) { return Bytes{2048 * bytes * 4096}; };
   CHECK(more("none") == of_layers(32, 4) + of_head(4));
+  // Of one layer at the most, where the peak is in the recomputed one.
+  CHECK(more("full") > of_head(4));
   CHECK(more("full") <= of_layers(1, 4) + of_head(4));
   // The peak is in the backward of a layer, after the head's.
-  CHECK(more("none,task=lora,lora_rank=16,lora_targets=qkv") == of_layers(32, 2));
+  const std::string adapters = "none,task=lora,lora_rank=16,lora_targets=qkv";
+  CHECK(more(adapters) == of_layers(32, 2));
+  // A copy of fp32 in fp32 is the input itself: gates alone are more.
+  CHECK(more(adapters + ",precision=fp32") == Bytes{std::int64_t{2048} * 32 * 4 * 11008});
+  // Qwen3 8B has norms of 32 and 8 heads of 128 as well, and 12,288 activated columns in 36 layers.
+  CHECK(more("none", "qwen3-8b") ==
+        Bytes{std::int64_t{2048} * 36 * (4 * (2 * 4096 + 40 * 128) + 2 * 12288)} + of_head(4));
 }
 
 TEST_CASE("The headroom that is taken is the measured error of predicted peaks") {
