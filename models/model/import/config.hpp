@@ -69,6 +69,9 @@ class Config {
   /// What `activation` had to take for something else; empty: nothing.
   const std::string& approximated() const { return approximated_; }
 
+  /// Has the file the key itself, not its class?
+  bool states(std::string_view key) const { return stated(key).has_value(); }
+
   /// Refuses the whole file at a key: `file:/key: PROBLEM`.
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
 

@@ -28,7 +28,12 @@ Model without_prediction(Config& config, Model model, std::initializer_list<cons
 
 void also_called(Config& config, const char* key, std::initializer_list<const char*> synonyms) {
   for (const char* synonym : synonyms) {
-    if (const auto stated = config.find(synonym)) config.assume({{key, stated->json()}});
+    const auto stated = config.find(synonym);
+    if (!stated) continue;
+    if (config.states(key) && config.find(key)->json() != stated->json()) {
+      stated->fail(fmt::format("differs from {}, which says the same", key));
+    }
+    config.assume({{key, stated->json()}});
   }
 }
 

@@ -57,6 +57,7 @@ Model inside_multimodal(Config& config, Model model);
 Model without_prediction(Config& config, Model model, std::initializer_list<const char*> keys);
 
 /// A synonym of `key` in files of this type: its value where the file states it alone.
+/// Errors  both are stated, and differ
 void also_called(Config& config, const char* key, std::initializer_list<const char*> synonyms);
 
 /// Marks keys as read that change neither counts nor times.

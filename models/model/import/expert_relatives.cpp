@@ -1,6 +1,8 @@
 // Readers of mixture-of-experts models since 2025 with attention over heads: Aria, Cohere, Granite,
 // Hunyuan, Laguna, Mellum, Sarvam, Beam, dots.llm1, DBRX, Flint, Kolibri, Lara, MiniMax-M3,
 // Step 3.5.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -259,15 +261,21 @@ Model read_dbrx(Config& config) {
   also_called(config, "hidden_size", {"d_model"});
   also_called(config, "num_attention_heads", {"n_heads"});
   also_called(config, "max_position_embeddings", {"max_seq_len"});
-  const auto of = [](const Node& part, const char* key, std::int64_t high, std::int64_t usual) {
-    const auto stated = part.find(key);
+  std::vector<std::string> assumed;
+  const auto size_in = [&](const char* section, const char* key, std::int64_t high,
+                           std::int64_t usual) {
+    const auto stated = config.find(section)->find(key);
+    if (!stated) {
+      assumed.push_back(fmt::format("/{}/{}: not stated; {} assumed", section, key, usual));
+    }
     return stated ? stated->integer(1, high) : usual;
   };
   config.assume({{"hidden_act", "silu"},
-                 {"num_key_value_heads", of(*attention, "kv_n_heads", Limits::heads, 1)},
-                 {"num_experts", of(*mlp, "moe_num_experts", Limits::experts, 4)},
-                 {"num_experts_per_tok", of(*mlp, "moe_top_k", Limits::experts, 1)},
-                 {"intermediate_size", of(*mlp, "ffn_hidden_size", Limits::expert_hidden, 3584)}});
+                 {"num_key_value_heads", size_in("attn_config", "kv_n_heads", Limits::heads, 1)},
+                 {"num_experts", size_in("ffn_config", "moe_num_experts", Limits::experts, 4)},
+                 {"num_experts_per_tok", size_in("ffn_config", "moe_top_k", Limits::experts, 1)},
+                 {"intermediate_size",
+                  size_in("ffn_config", "ffn_hidden_size", Limits::expert_hidden, 3584)}});
   if (const auto function = mlp->find("ffn_act_fn")) {
     if (function->value_or("name", std::string{"silu"}) != "silu") {
       function->fail("only \"silu\" is supported for this type");
@@ -280,6 +288,7 @@ Model read_dbrx(Config& config) {
   model.norms.kind = Norm::layer_norm;
   model.norms.bias = false;
   if (attention->find("clip_qkv")) also_inexact(model, "clipped queries, keys and values");
+  for (std::string& each : assumed) model.assumptions.push_back(std::move(each));
   return built(model);
 }
 

@@ -34,7 +34,7 @@ constexpr const char* in_blocks =
 /// Source  THUDM/chatglm3-6b and glm-4-9b, modeling_chatglm.py: 6,243,584,000 and 9,399,951,360
 Model read_chatglm(Config& config) {
   also_called(config, "num_hidden_layers", {"num_layers"});
-  also_called(config, "vocab_size", {"padded_vocab_size"});
+  if (!config.states("vocab_size")) also_called(config, "vocab_size", {"padded_vocab_size"});
   also_called(config, "intermediate_size", {"ffn_hidden_size"});
   also_called(config, "head_dim", {"kv_channels"});
   also_called(config, "max_position_embeddings", {"seq_length"});

@@ -305,6 +305,16 @@ TEST_CASE(
           "kv_channels": 16, "ffn_hidden_size": 96, "padded_vocab_size": 1000, "vocab_size": 500})";
   CHECK(with(chatglm, Json::object()).embedding.vocab == 1000);
   CHECK_THROWS_WITH(with(chatglm, {{"pre_seq_len", 8}}), Catch::Contains("/pre_seq_len"));
+  CHECK(with(chatglm, {{"num_hidden_layers", 2}}).layers.size() == 2);
+  CHECK_THROWS_WITH(with(chatglm, {{"num_hidden_layers", 10}}),
+                    Catch::Contains("/num_layers: differs from num_hidden_layers"));
+  const Model dbrx =
+      with(R"({"model_type": "dbrx", "d_model": 64, "n_layers": 2, "n_heads": 4, "vocab_size": 100,
+              "attn_config": {}, "ffn_config": {"moe_num_experts": 8, "moe_top_k": 2,
+              "ffn_hidden_size": 96}})",
+           Json::object());
+  CHECK(dbrx.assumptions ==
+        std::vector<std::string>{"/attn_config/kv_n_heads: not stated; 1 assumed"});
   const std::string qwen =
       R"({"model_type": "qwen", "hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100,
           "num_attention_heads": 4, "intermediate_size": 97, "seq_length": 64})";
